@@ -108,7 +108,12 @@ at::Tensor& AddLinearCombination(const at::Tensor& x, const at::Tensor& coeffici
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("linalg_matrix_exp", &CheckedMatrixExp);
-  RunBy<&MatrixExp>(+[](const at::Tensor& a) { return at::linalg_matrix_exp(a); });
+  RunBy<&MatrixExp>(+[](const at::Tensor& a) {
+    const at::ScalarType type = a.scalar_type();
+    // torch's kernel adds its terms up in the matrix's type.
+    return at::isReducedFloatingType(type) ? at::linalg_matrix_exp(a.to(at::kFloat)).to(type)
+                                           : at::linalg_matrix_exp(a);
+  });
   m.impl("_compute_linear_combination.out", &AddLinearCombination);
 }
 

@@ -286,3 +286,12 @@ def test_vectors_are_those_of_the_program():
         with interpretation(when):
             vectors[when] = [torch.linalg.eigh(a + a.T)[1].cpu(), torch.linalg.svd(a)[0].cpu()]
     assert all(map(torch.equal, *vectors.values()))
+
+
+@pytest.mark.parametrize("type", [torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("when", ["always", "never"])
+def test_exponentials_of_fewer_bits_are_rounded_once(when, type):
+    a = torch.randn(3, 5, 5).to(type)
+    with interpretation(when):
+        found = torch.linalg.matrix_exp(a.to("xla")).cpu()
+    torch.testing.assert_close(found, torch.linalg.matrix_exp(a.float()).to(type))
