@@ -44,10 +44,7 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RegisterLapack<&LdlSolve>(m, "linalg_ldl_solve");
   RunBy<&FactorLdl>(
       +[](const at::Tensor& a, bool hermitian) { return at::linalg_ldl_factor_ex(a, hermitian); });
-  RunBy<&SolveWithLdl>(
-      +[](const at::Tensor& ld, const at::Tensor& pivots, const at::Tensor& rhs, bool hermitian) {
-        return at::linalg_ldl_solve(ld, pivots, rhs, hermitian);
-      });
+  // Of the solution torch's kernel reads whatever rows the pivots name.
 }
 
 }  // namespace torch_xla

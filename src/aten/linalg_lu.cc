@@ -16,6 +16,7 @@
 #include "aten/op.h"
 #include "aten/reduction.h"
 #include "aten/structured_check.h"
+#include "hlo/error.h"
 #include "hlo/lapack_call.h"
 
 namespace torch_xla {
@@ -183,6 +184,19 @@ std::tuple<at::Tensor, at::Tensor> InverseEx(const at::Tensor& a, bool check_err
   return {inverse, info};
 }
 
+// For torch's kernels, which swap whatever rows the pivots name.
+void RequirePivots(const at::Tensor& lu, const at::Tensor& pivots) {
+  const int64_t rows = lu.size(-2);
+  at::DimVector sizes(lu.sizes().slice(0, lu.dim() - 2));
+  sizes.push_back(std::min(rows, lu.size(-1)));
+  bool fits = pivots.scalar_type() == at::kInt && pivots.sizes() == at::IntArrayRef(sizes);
+  if (fits && pivots.numel() > 0) {
+    const auto [least, largest] = at::aminmax(pivots);
+    fits = least.item<int>() >= 1 && largest.item<int>() <= rows;
+  }
+  if (!fits) throw hlo::Error("pivots that name no rows, of which the program takes care");
+}
+
 // --- Determinants
 //
 // A matrix in row-major order is its transpose to LAPACK, and has the same determinant: eager
@@ -229,11 +243,16 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("_linalg_det", &Determinant);
   m.impl("_linalg_slogdet", &SignAndLogDeterminant);
   RunBy<&FactorLu>(+[](const at::Tensor& a) { return at::linalg_lu_factor_ex(a); });
-  RunBy<&UnpackLu>(+[](const at::Tensor& lu, const at::Tensor& pivots, bool data,
-                       bool permutation) { return at::lu_unpack(lu, pivots, data, permutation); });
-  RunBy<&SolveWithLu>(
-      +[](const at::Tensor& lu, const at::Tensor& pivots, const at::Tensor& rhs, bool left,
-          bool adjoint) { return at::linalg_lu_solve(lu, pivots, rhs, left, adjoint); });
+  RunBy<&UnpackLu>(
+      +[](const at::Tensor& lu, const at::Tensor& pivots, bool data, bool permutation) {
+        RequirePivots(lu, pivots);
+        return at::lu_unpack(lu, pivots, data, permutation);
+      });
+  RunBy<&SolveWithLu>(+[](const at::Tensor& lu, const at::Tensor& pivots, const at::Tensor& rhs,
+                          bool left, bool adjoint) {
+    RequirePivots(lu, pivots);
+    return at::linalg_lu_solve(lu, pivots, rhs, left, adjoint);
+  });
   RunBy<&Identity>(+[](const at::Tensor& a) {
     return at::eye(a.size(-1), a.options()).expand(a.sizes()).contiguous();
   });
